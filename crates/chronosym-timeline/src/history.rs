@@ -11,9 +11,6 @@ const WIDEST: usize = 1024;
 /// So are the widest others, until those in lists have at most this many segments on average.
 const COPIES: usize = 32;
 
-/// Fewer occupants are not worth a thread.
-const MANY: usize = if cfg!(test) { 1 } else { 1 << 14 };
-
 /// The segments of some occupants and their lifetimes.
 pub(crate) struct History {
     /// First and last address of each segment.
@@ -44,12 +41,7 @@ impl History {
             (stated.collect(), lifetimes)
         };
         let divide = || divide(&segments.extents, segments.bounds.len(), &order);
-        // Asking for processors takes longer than a small history.
-        let ((stated, lifetimes), (lists, wide)) =
-            match occupants.len() >= MANY && parallel::is_available() {
-                true => parallel::both(live, divide),
-                false => (live(), divide()),
-            };
+        let ((stated, lifetimes), (lists, wide)) = parallel::both(occupants.len(), live, divide);
         Self {
             bounds: segments.bounds,
             lists,

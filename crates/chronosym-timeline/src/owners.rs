@@ -7,16 +7,24 @@ struct BitTree {
 }
 
 impl BitTree {
-    fn new(len: usize) -> Self {
+    /// Returns the set of the integers below `len`, which is positive.
+    fn full(len: usize) -> Self {
         let mut levels = Vec::new();
-        let mut words = len.max(1);
+        let mut members = len;
         loop {
-            words = words.div_ceil(64);
-            levels.push(vec![0; words]);
+            let words = members.div_ceil(64);
+            let mut level = vec![u64::MAX; words];
+            level[words - 1] >>= 64 * words - members;
+            levels.push(level);
             if words == 1 {
                 return Self { levels };
             }
+            members = words;
         }
+    }
+
+    fn contains(&self, i: usize) -> bool {
+        self.levels[0][i >> 6] >> (i & 63) & 1 == 1
     }
 
     fn insert(&mut self, mut i: usize) {
@@ -71,8 +79,8 @@ impl BitTree {
 
 /// Runs of segments, each with its latest owner.
 ///
-/// An assignment adds at most two runs and removes all those inside, so n assignments take O(n log
-/// n) however wide they are.
+/// At first, each segment is a run: most occupants have one segment. An assignment adds at most two
+/// runs and joins all those inside, so n assignments take O(n log n) however wide they are.
 pub(crate) struct OwnerRuns {
     starts: BitTree,
     owners: Vec<u32>,
@@ -83,11 +91,10 @@ const UNOWNED: u32 = u32::MAX;
 
 impl OwnerRuns {
     pub(crate) fn new(segments: usize) -> Self {
-        let mut starts = BitTree::new(segments);
-        starts.insert(0);
+        let segments = segments.max(1);
         Self {
-            starts,
-            owners: vec![UNOWNED; segments.max(1)],
+            starts: BitTree::full(segments),
+            owners: vec![UNOWNED; segments],
         }
     }
 
@@ -104,22 +111,29 @@ impl OwnerRuns {
         if last + 1 < self.owners.len() {
             self.split(last + 1);
         }
-        let mut run = Some(first);
-        while let Some(start) = run.filter(|&start| start <= last) {
-            if self.owners[start] != UNOWNED {
-                each(self.owners[start]);
+        let mut run = first;
+        loop {
+            if self.owners[run] != UNOWNED {
+                each(self.owners[run]);
             }
-            if start != first {
-                self.starts.remove(start);
+            if run != first {
+                self.starts.remove(run);
             }
-            run = self.starts.at_or_after(start + 1);
+            if run == last {
+                break;
+            }
+            match self.starts.at_or_after(run + 1) {
+                Some(next) if next <= last => run = next,
+                _ => break,
+            }
         }
         self.owners[first] = owner;
     }
 
+    #[inline]
     fn split(&mut self, at: usize) {
-        if let Some(start) = self.starts.at_or_before(at)
-            && start != at
+        if !self.starts.contains(at)
+            && let Some(start) = self.starts.at_or_before(at)
         {
             self.owners[at] = self.owners[start];
             self.starts.insert(at);

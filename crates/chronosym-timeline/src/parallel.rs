@@ -37,8 +37,20 @@ pub(crate) fn each<P: Sync, R: Send + Sync>(parts: &[P], work: impl Fn(&P) -> R 
         .collect()
 }
 
-/// Returns the results of two functions, of which another thread runs the second.
-pub(crate) fn both<A, B: Send>(here: impl FnOnce() -> A, there: impl Fn() -> B + Sync) -> (A, B) {
+/// Fewer items are not worth a thread.
+const MANY: usize = if cfg!(test) { 1 } else { 1 << 14 };
+
+/// Returns the results of two functions that process some items. For many items, another thread
+/// runs the second.
+pub(crate) fn both<A, B: Send>(
+    items: usize,
+    here: impl FnOnce() -> A,
+    there: impl Fn() -> B + Sync,
+) -> (A, B) {
+    // Asking for processors takes longer than a few items.
+    if items < MANY || !is_available() {
+        return (here(), there());
+    }
     thread::scope(|scope| {
         let spawned = thread::Builder::new().spawn_scoped(scope, &there);
         let first = here();

@@ -48,7 +48,9 @@ impl SegmentMap {
             lifetimes,
             stated,
         } = History::of(occupants);
-        let clock = Clock::new(&lifetimes);
+        // Only wide occupants are looked up by tick.
+        let of_wide = wide.iter().map(|&(_, _, id)| lifetimes[id as usize - 1]);
+        let clock = Clock::new(&of_wide.collect::<Vec<_>>());
         Self {
             wide: WideOccupants::new(&wide, bounds.len(), &lifetimes, clock),
             bounds,
