@@ -50,6 +50,8 @@ struct BatchRecord {
     stack: Option<u32>,
     /// Position in [`Heads`].
     head: u32,
+    /// Whether it is about code: then it is in [`Batch::ordered`].
+    states_code: bool,
 }
 
 /// What records state apart from time and stack. The samples of a thread share it.
@@ -255,6 +257,7 @@ impl Filler {
                 time_ns: record.time_ns,
                 stack: record.stack.map(|row| row.0),
                 head,
+                states_code: event_type.states_code,
             });
             if batch.records.len() >= MAX_RECORDS || batch.heads.payloads.len() >= MAX_BYTES {
                 break;
@@ -391,12 +394,11 @@ impl Importer {
             let has_room = session.has_room(chunk.len());
             // The classes are looked up one after the other: while one waits for memory, so do the
             // next ones.
-            for record in chunk.iter().filter(|_| has_room) {
-                let event_type = batch.heads.of(record).event_type;
+            for record in chunk.iter().filter(|it| has_room && !it.states_code) {
                 if let Some(class) = self.known_class(record, session) {
-                    let id = self.types[event_type.index()];
+                    let id = self.types[batch.heads.of(record).event_type.index()];
                     self.known.push((id, class, self.at(record.time_ns)));
-                } else if !event_type.states_code {
+                } else {
                     self.push_known(session);
                     self.push(batch, record, session);
                 }
