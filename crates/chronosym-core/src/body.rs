@@ -144,6 +144,8 @@ pub(crate) struct Module {
     pub unloads: Vec<u64>,
     pub evidence: EvidenceSet,
     pub bodies: Chunked<BodyIndex>,
+    /// Bodies that end with it, unless they ended before.
+    pub open_bodies: Chunked<BodyIndex>,
     pub app_domain: Option<u64>,
 }
 

@@ -59,12 +59,12 @@ impl ProcessCode {
         };
         self.orphans.retain(|_, bodies| prune(bodies));
         self.orphans.shrink_to(2 * self.orphans.len());
-        self.open_bodies.retain(|_, bodies| prune(bodies));
         let lacks = |module: &Module| !module.bodies.iter().all(|&body| keep(body));
         let modules = self.modules.indexed().filter(|(_, module)| lacks(module));
         for index in modules.map(|(index, _)| index).collect::<Vec<_>>() {
             let module = Arc::make_mut(&mut self.modules[index]);
             module.bodies.retain(|&body| keep(body));
+            module.open_bodies.retain(|&body| keep(body));
         }
         for thread in self.threads.all_mut() {
             thread.last_method = thread.last_method.filter(|&(_, body)| keep(body));
@@ -90,9 +90,6 @@ impl ProcessCode {
             of_domain.shrink_to_fit();
             !of_domain.is_empty()
         });
-        self.open_bodies
-            .retain(|module, _| modules.contains(module.index()));
-        self.open_bodies.shrink_to(2 * self.open_bodies.len());
     }
 
     /// Drops stubs without a body, unless they are so new that their body may still come.

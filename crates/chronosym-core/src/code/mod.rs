@@ -17,7 +17,6 @@ use std::sync::Arc;
 use chronosym_events::{Action, Extent, MethodFlags};
 use chronosym_timeline::{End, Start};
 use chronosym_types::hash::{HashMap, HashSet};
-use rustc_hash::FxHashMap;
 
 use crate::body::{CodeBody, EntryPoint, LineTable, Module};
 use crate::evidence::{Evidence, EvidenceSet};
@@ -55,8 +54,6 @@ pub(crate) struct ProcessCode {
     by_domain: HashMap<(u16, u64), Vec<ModuleIndex>>,
     /// Since when an assembly is loaded that is never unloaded: (clr, assembly id) → time.
     permanent: HashMap<(u16, u64), u64>,
-    /// Bodies that end with their module, unless they ended before.
-    open_bodies: FxHashMap<ModuleIndex, Vec<BodyIndex>>,
     stub_by_method: HashMap<(u16, u64), u32>,
     /// The targets recorded for each stub.
     stub_targets: HashSet<(u32, NameId)>,
@@ -303,7 +300,7 @@ impl ProcessCode {
         }
         old.module = old.module.or(joined);
         if let Some(module) = reopened.flatten() {
-            self.open_bodies.entry(module).or_default().push(body);
+            self.module_mut(module).open_bodies.push(body);
         }
         if reopened.is_some() && body.index() < self.closed.bodies {
             self.closed.reopened_bodies.push(body);
@@ -370,8 +367,9 @@ impl ProcessCode {
     }
 
     fn contain(&mut self, module: ModuleIndex, body: BodyIndex) {
-        self.module_mut(module).bodies.push(body);
-        self.open_bodies.entry(module).or_default().push(body);
+        let module = self.module_mut(module);
+        module.bodies.push(body);
+        module.open_bodies.push(body);
     }
 
     /// Ends a body, unless it has ended.

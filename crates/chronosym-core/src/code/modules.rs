@@ -76,6 +76,7 @@ impl ProcessCode {
                 unloads: Vec::new(),
                 evidence: EvidenceSet::of(evidence),
                 bodies: Chunked::default(),
+                open_bodies: Chunked::default(),
                 app_domain: None,
             }),
         };
@@ -148,8 +149,9 @@ impl ProcessCode {
 
     /// Ends the bodies in a module (rule 6).
     fn close_module(&mut self, module: ModuleIndex, time: u64) {
-        for body in self.open_bodies.remove(&module).unwrap_or_default() {
-            self.close(body, time);
+        let bodies = std::mem::take(&mut self.module_mut(module).open_bodies);
+        for body in bodies.iter() {
+            self.close(*body, time);
         }
     }
 }
