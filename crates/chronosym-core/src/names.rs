@@ -28,7 +28,7 @@ pub(crate) struct NameTable {
     pub strings: Strings,
     all: SparseVec<MethodName>,
     index: HashTable<NameId>,
-    /// Namespaces and signatures, which many methods share.
+    /// Namespaces, names and signatures, which many methods share.
     recent: RecentTexts,
     scratch: Vec<u8>,
 }
@@ -96,7 +96,7 @@ impl NameTable {
     pub(crate) fn method(&mut self, [namespace, name, signature]: [Text<'_>; 3]) -> NameId {
         let key = MethodName {
             namespace: self.shared(namespace),
-            name: self.text(name),
+            name: self.shared(name),
             signature: self.shared(signature),
         };
         self.intern_parts(key)
