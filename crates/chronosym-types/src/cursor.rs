@@ -344,20 +344,31 @@ fn varint_by_bytes(bytes: &[u8], start: usize, max_bytes: usize) -> Result<(u64,
 
 /// Returns the offset of the first UTF-16 NUL.
 fn end_of_wide(bytes: &[u8]) -> Option<usize> {
-    const ONES: u64 = 0x0001_0001_0001_0001;
-    let (words, rest) = bytes.as_chunks();
-    for (word, at) in words.iter().zip((0..).step_by(8)) {
-        let word = u64::from_le_bytes(*word);
-        // No unit below the lowest zero unit borrows from the next.
-        let nul = word.wrapping_sub(ONES) & !word & ONES << 15;
-        if nul != 0 {
-            let unit = (nul.trailing_zeros() / 16) as usize;
-            return Some(unit.saturating_mul(2).saturating_add(at));
+    let (words, _) = bytes.as_chunks();
+    let (pairs, _) = words.as_chunks();
+    let mut at = 0_usize;
+    for &[first, second] in pairs {
+        let (first, second) = (nul_units(first), nul_units(second));
+        if first | second != 0 {
+            let bits = match first {
+                0 => second.trailing_zeros().wrapping_add(u64::BITS),
+                _ => first.trailing_zeros(),
+            };
+            return Some(at.wrapping_add((bits / 8) as usize & !1));
         }
+        at = at.wrapping_add(16);
     }
-    let unit = rest.chunks_exact(2).position(|unit| unit == [0, 0])?;
-    let before = bytes.len().saturating_sub(rest.len());
-    Some(unit.saturating_mul(2).saturating_add(before))
+    let mut rest = bytes.get(at..)?.chunks_exact(2);
+    let unit = rest.position(|unit| unit == [0, 0])?;
+    Some(unit.wrapping_mul(2).wrapping_add(at))
+}
+
+/// Returns a word whose lowest bit is in the first UTF-16 NUL of four units; 0 without a NUL.
+fn nul_units(units: [u8; 8]) -> u64 {
+    const ONES: u64 = 0x0001_0001_0001_0001;
+    let units = u64::from_le_bytes(units);
+    // No unit below the lowest zero unit borrows from the next.
+    units.wrapping_sub(ONES) & !units & ONES << 15
 }
 
 #[cfg(test)]
