@@ -75,6 +75,7 @@ impl CodeBody {
     };
 
     /// Returns the address of the last byte.
+    #[inline]
     pub fn last(&self) -> u64 {
         self.start.saturating_add(u64::from(self.size.max(1)) - 1)
     }

@@ -50,6 +50,7 @@ impl Machine {
 
     /// Returns the process of a fact. A fact without a pid belongs to the trace's only process, or
     /// to one without an id.
+    #[inline]
     pub fn process_at(&mut self, at: At) -> ProcessIndex {
         self.process(at.process.or(self.facts.process_id), at.time_ns)
     }
@@ -61,6 +62,7 @@ impl Machine {
     }
 
     /// Returns the incarnation of `pid` at a time, with its state.
+    #[inline]
     pub fn process(&mut self, pid: Option<u32>, time_ns: u64) -> ProcessIndex {
         let process = self.processes.at(pid, time_ns);
         self.ensure_states();

@@ -100,6 +100,7 @@ fn slot_of(id: u64) -> usize {
 impl Processes {
     /// Returns the incarnation of `pid` for events of `time_ns`: the latest that had started,
     /// created if there is none.
+    #[inline]
     pub fn at(&mut self, pid: Option<u32>, time_ns: u64) -> ProcessIndex {
         if let Some((recent, process)) = self.recent[slot(pid)]
             && recent == pid

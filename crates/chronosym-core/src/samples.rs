@@ -235,6 +235,7 @@ impl SampleLog {
     }
 
     /// Adds a sample of a class.
+    #[inline]
     pub(crate) fn log(&mut self, class: ClassIndex, time_ns: u64, weight: Weight) {
         let is_stored = self.window.is_none() || self.is_inside(class, time_ns);
         self.put(is_stored, class, time_ns, weight);

@@ -176,6 +176,7 @@ impl Session {
 
     /// Counts events without pushing them: `events` of a type, `stacks` of them with a stack, none
     /// later than `last_ns`.
+    #[inline]
     pub fn count(&mut self, id: EventTypeId, events: u64, stacks: u64, last_ns: u64) {
         let info = &mut self.types.all[id.index()];
         info.count += events;
@@ -493,6 +494,7 @@ impl Session {
         class
     }
 
+    #[inline]
     fn log_class(&mut self, index: ClassIndex, time_ns: u64, weight: Weight) {
         if self.options.times.is_none() {
             self.samples.log(index, time_ns, weight);

@@ -204,6 +204,7 @@ impl StackTable {
     }
 
     /// Returns the innermost frame and its caller; `None` for a stack of another table.
+    #[inline]
     pub(crate) fn split(&self, stack: StackId) -> Option<(Walked, Option<StackId>)> {
         let &Node {
             address,

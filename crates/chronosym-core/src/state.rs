@@ -148,6 +148,7 @@ impl Index<usize> for States {
 }
 
 impl IndexMut<usize> for States {
+    #[inline]
     fn index_mut(&mut self, process: usize) -> &mut ProcessState {
         let block = self.blocks[process / BLOCK].as_mut();
         let slot = block.and_then(|block| block.slots[process % BLOCK].as_deref_mut());

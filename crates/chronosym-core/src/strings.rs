@@ -130,6 +130,7 @@ impl Strings {
         Some(id)
     }
 
+    #[inline]
     pub(crate) fn get(&self, id: StringId) -> &str {
         let block = self.blocks.get(id.0 as usize / BLOCK);
         let text = block.and_then(|block| block.get(id.0 as usize % BLOCK));

@@ -86,6 +86,7 @@ impl<'a> ExtendedItems<'a> {
 impl<'a> Iterator for ExtendedItems<'a> {
     type Item = ExtendedItem<'a>;
 
+    #[inline]
     fn next(&mut self) -> Option<ExtendedItem<'a>> {
         let (total, _) = Self::item(self.rest)?;
         let kind = bytes::u16(self.rest, 2)?;

@@ -388,6 +388,7 @@ impl<'a> RawEvent<'a> {
 
     /// Returns the method of a MethodJittingStarted event without decoding its names; `None` for
     /// other events, and if the payload may be incomplete.
+    #[inline]
     pub fn jitted_method(&self) -> Option<u64> {
         const NAMES_AT: usize = 24;
         let EventKey::Manifest {

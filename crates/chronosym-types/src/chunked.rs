@@ -54,6 +54,7 @@ impl<T> Chunked<T> {
 
 impl<T: Clone> Chunked<T> {
     /// Appends a value.
+    #[inline]
     pub fn push(&mut self, value: T) {
         if self.len & (CHUNK - 1) == 0 {
             // Most processes have few values of any kind.

@@ -89,6 +89,7 @@ impl<T> SparseVec<T> {
     }
 
     /// Returns the value at an index, unless it was removed.
+    #[inline]
     pub fn get(&self, index: usize) -> Option<&T> {
         let leaf = self.leaves.get(index / LEAF)?;
         leaf.values.get(leaf.present.position(index % LEAF)?)
@@ -142,6 +143,7 @@ impl<T: Clone> SparseVec<T> {
     }
 
     /// Returns the value at an index to be changed, unless it was removed.
+    #[inline]
     pub fn get_mut(&mut self, index: usize) -> Option<&mut T> {
         let leaf = self.leaves.get_mut(index / LEAF)?;
         leaf.values.get_mut(leaf.present.position(index % LEAF)?)
@@ -187,12 +189,14 @@ where
 impl<T> Index<usize> for SparseVec<T> {
     type Output = T;
 
+    #[inline]
     fn index(&self, index: usize) -> &T {
         self.get(index).expect("the value was not removed")
     }
 }
 
 impl<T: Clone> IndexMut<usize> for SparseVec<T> {
+    #[inline]
     fn index_mut(&mut self, index: usize) -> &mut T {
         self.get_mut(index).expect("the value was not removed")
     }

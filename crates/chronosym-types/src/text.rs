@@ -4,6 +4,7 @@ use std::fmt;
 ///
 /// Copies before it validates: bytes of a mapped file can change in between, and invalid text in a
 /// `str` is undefined behaviour.
+#[inline]
 pub fn copied_text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec())
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())

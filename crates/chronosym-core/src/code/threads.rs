@@ -57,6 +57,7 @@ impl Threads {
     }
 
     /// Returns the state of a thread that logs something.
+    #[inline]
     pub fn logging(&mut self, thread: u64, time: u64) -> &mut ThreadState {
         let recent = self.states.get(self.recent);
         if recent.is_none_or(|(id, _)| *id != thread) {

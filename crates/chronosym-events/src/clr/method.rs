@@ -64,6 +64,7 @@ impl MethodNames<'_> {
 }
 
 impl<'a> Part<'a> for MethodNames<'a> {
+    #[inline]
     fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
         Ok(Self {
             namespace: c.wide()?,
@@ -149,6 +150,7 @@ impl MethodFlags {
 }
 
 impl<'a> Part<'a> for MethodFlags {
+    #[inline]
     fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
         Ok(Self(c.u32()?))
     }

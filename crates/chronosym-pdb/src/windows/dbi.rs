@@ -163,6 +163,7 @@ impl<'a> Contributions<'a> {
     }
 
     /// An entry starts with its section, two bytes of padding, and its offset.
+    #[inline]
     fn start(&self, index: u32) -> Option<SectionOffset> {
         let [s0, s1, _, _, o0, o1, o2, o3] = self.entry(index)?;
         Some(SectionOffset {

@@ -242,6 +242,7 @@ impl<'a> Stream<'_, 'a> {
     }
 
     /// `N` bytes by value; `None` beyond the stream or the file.
+    #[inline]
     pub(super) fn array<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
         let end = offset.checked_add(u32::try_from(N).ok()?)?;
         if end > self.len {
@@ -258,6 +259,7 @@ impl<'a> Stream<'_, 'a> {
         Some(out)
     }
 
+    #[inline]
     pub(super) fn u32(&self, offset: u32) -> Option<u32> {
         self.array(offset).map(u32::from_le_bytes)
     }

@@ -90,6 +90,7 @@ pub enum Form {
 
 impl<'a> Target<'a> {
     /// Creates a target for an address in a module; an empty name means no module.
+    #[inline]
     pub fn new(file: Option<&'a str>, at: At<'a>) -> Self {
         let file = file.filter(|file| !file.is_empty());
         Target {
