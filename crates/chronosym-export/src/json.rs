@@ -11,13 +11,13 @@ use chronosym_core::{
     Timeline, Weight,
 };
 use chronosym_runtime::TailCallers;
+use chronosym_types::append;
 use chronosym_types::closed_list;
 use chronosym_types::escape;
 use chronosym_types::json::{self, FrameObject, Token};
 use rustc_hash::FxHashMap;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_with::skip_serializing_none;
 
 /// A JSON string with its quotes.
 pub(crate) struct Quoted<'a>(pub &'a str);
@@ -104,8 +104,7 @@ pub fn frame_object<'a>(frame: &'a Frame, timeline: &'a Timeline) -> FrameObject
     object
 }
 
-#[skip_serializing_none]
-#[derive(Serialize)]
+/// A sample; what is `None` is left out.
 struct SampleObject<'a> {
     time_ns: u64,
     pid: Option<u32>,
@@ -121,6 +120,45 @@ struct SampleObject<'a> {
     async_stack: Option<u32>,
     async_frames: Option<Frames<'a>>,
     activity_id: Option<&'a str>,
+}
+
+impl SampleObject<'_> {
+    /// Appends its JSON, without a serializer, since there are millions of samples.
+    fn append(&self, out: &mut Vec<u8>) {
+        let number = |out: &mut Vec<u8>, key: &str, value: Option<u64>| {
+            if let Some(value) = value {
+                out.extend_from_slice(key.as_bytes());
+                append::number(out, value);
+            }
+        };
+        let text = |out: &mut Vec<u8>, key: &str, value: Option<&str>| {
+            if let Some(value) = value {
+                out.extend_from_slice(key.as_bytes());
+                append::text(out, value);
+            }
+        };
+        let frames = |out: &mut Vec<u8>, key: &str, value: &Option<Frames<'_>>| {
+            if let Some(value) = value {
+                out.extend_from_slice(key.as_bytes());
+                value.append(out);
+            }
+        };
+        number(out, r#"{"time_ns":"#, Some(self.time_ns));
+        number(out, r#","pid":"#, self.pid.map(u64::from));
+        number(out, r#","tid":"#, Some(self.tid));
+        text(out, r#","event":"#, Some(self.event));
+        text(out, r#","kind":"#, Some(self.kind));
+        text(out, r#","activity":"#, Some(self.activity));
+        text(out, r#","activity_evidence":"#, self.activity_evidence);
+        number(out, r#","weight_ns":"#, self.weight_ns);
+        number(out, r#","weight":"#, Some(self.weight));
+        number(out, r#","stack":"#, self.stack.map(u64::from));
+        frames(out, r#","frames":"#, &self.frames);
+        number(out, r#","async_stack":"#, self.async_stack.map(u64::from));
+        frames(out, r#","async_frames":"#, &self.async_frames);
+        text(out, r#","activity_id":"#, self.activity_id);
+        out.extend_from_slice(b"}\n");
+    }
 }
 
 closed_list! {
@@ -207,10 +245,17 @@ struct Frames<'a> {
     rendered: &'a [Option<Box<RawValue>>],
 }
 
-impl Serialize for Frames<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let frames = self.resolver.stack(self.stack);
-        serializer.collect_seq(frames.map(|frame| &self.rendered[frame.index()]))
+impl Frames<'_> {
+    fn append(&self, out: &mut Vec<u8>) {
+        out.push(b'[');
+        for (index, frame) in self.resolver.stack(self.stack).enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            let rendered = self.rendered[frame.index()].as_ref();
+            out.extend_from_slice(rendered.map_or("null", |it| it.get()).as_bytes());
+        }
+        out.push(b']');
     }
 }
 
@@ -364,7 +409,7 @@ pub fn write_json_lines(
                 async_frames: logical.filter(|_| is_inline).map(frames),
                 activity_id: carried,
             };
-            push_line(&mut line, &object)?;
+            object.append(&mut line);
             out.write_all(&line)
         };
         match write() {
