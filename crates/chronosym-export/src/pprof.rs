@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use chronosym_core::Profile;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use rustc_hash::FxHashMap;
 
 use crate::header::title;
 use crate::series::{Granularity, thread_labels};
@@ -45,31 +46,32 @@ pub fn write_pprof(
     let mut types = vec![("samples", "count")];
     types.extend(unit.sample_type());
     let mut message = Message::default();
+    // The labels of each thread.
+    let mut threads = FxHashMap::default();
     for (name, unit) in &types {
         let (name, unit) = (tables.text(name), tables.text(unit));
         message.message(SAMPLE_TYPE, |m| _ = m.int(1, name).int(2, unit));
     }
     for entry in &profile.entries {
         let locations = tables.stack(resolver, entry.stack);
-        let (process, thread) = thread_labels(timeline, entry.thread);
+        let of_thread = threads.entry(entry.thread).or_insert_with(|| {
+            let (process, thread) = thread_labels(timeline, entry.thread);
+            let thread = granularity.threads.then_some(thread);
+            let labels = [("process", Some(process)), ("thread", thread)];
+            labels.map(|(key, text)| text.map(|text| (tables.text(key), tables.text(&text))))
+        });
         let leaf = resolver.frame(resolver.leaf(entry.stack));
         let is_wall = entry.kind.is_wall();
-        let labels = [
-            ("process", Some(process.as_str())),
-            ("thread", granularity.threads.then_some(thread.as_str())),
+        let own = [
             ("tier", leaf.tier.map(|tier| tier.name())),
             ("activity", is_wall.then(|| entry.activity.as_str())),
         ];
-        let labels = labels
-            .into_iter()
-            .filter_map(|(key, text)| Some((key, text?)));
-        let labels = labels.map(|(key, text)| (tables.text(key), tables.text(text)));
-        let labels: Vec<_> = labels.collect();
+        let own = own.map(|(key, text)| text.map(|text| (tables.text(key), tables.text(text))));
         message.message(SAMPLE, |m| {
             m.packed(1, locations);
             let values = [entry.samples, unit.weight(entry)];
             m.packed(2, values.into_iter().take(types.len()));
-            for (key, text) in labels {
+            for &(key, text) in of_thread.iter().chain(&own).flatten() {
                 m.message(3, |m| _ = m.int(1, key).int(2, text));
             }
         });

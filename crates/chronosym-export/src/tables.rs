@@ -92,7 +92,8 @@ impl Tables {
     }
 
     pub fn text(&mut self, text: &str) -> u64 {
-        self.strings.insert_full(text.to_owned()).0 as u64
+        let known = self.strings.get_index_of(text);
+        known.unwrap_or_else(|| self.strings.insert_full(text.to_owned()).0) as u64
     }
 
     /// Returns the locations of a stack, innermost first.
