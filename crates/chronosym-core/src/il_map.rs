@@ -3,11 +3,17 @@
 /// Entries that map no IL: −1 no mapping, −2 prolog, −3 epilog.
 const PROLOG: i32 = -2;
 
-/// The IL-to-native map of one code body: IL offsets by native offset; the events are in IL order.
-///
-/// The IL offsets, then their native offsets, in ascending order of these.
+/// The IL-to-native map of one code body, in ascending order of native offsets; the events are in
+/// IL order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct IlMap(Box<[u32]>);
+pub(crate) struct IlMap(Box<[Entry]>);
+
+/// The native offset from which code belongs to an IL offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    native: u32,
+    il: i32,
+}
 
 /// An IL offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,23 +53,14 @@ impl IlOffset {
 }
 
 impl IlMap {
-    pub(crate) fn new(entries: impl ExactSizeIterator<Item = (i32, u32)> + Clone) -> Self {
-        let il = entries.clone().map(|(il, _)| il as u32);
-        let native = entries.clone().map(|(_, native)| native);
-        let mut offsets = Vec::with_capacity(2 * entries.len());
-        offsets.extend(il);
-        offsets.extend(native);
-        let mut map = IlMap(offsets.into());
-        if !map.native().is_sorted() {
-            let mut sorted = map.entries();
+    pub(crate) fn new(entries: impl Iterator<Item = (i32, u32)>) -> Self {
+        let entries = entries.map(|(il, native)| Entry { native, il });
+        let mut entries: Box<[Entry]> = entries.collect();
+        if !entries.is_sorted_by_key(|entry| entry.native) {
             // Stable: entries of zero length come first.
-            sorted.sort_by_key(|&(native, _)| native);
-            let (il, native) = map.0.split_at_mut(sorted.len());
-            for ((il, native), entry) in il.iter_mut().zip(native).zip(sorted) {
-                (*native, *il) = (entry.0, entry.1 as u32);
-            }
+            entries.sort_by_key(|entry| entry.native);
         }
-        map
+        IlMap(entries)
     }
 
     /// Returns the map of (native offset, IL offset) entries.
@@ -78,21 +75,13 @@ impl IlMap {
 
     /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
-        self.0.len() / 2
-    }
-
-    fn il(&self) -> &[u32] {
-        &self.0[..self.len()]
-    }
-
-    fn native(&self) -> &[u32] {
-        &self.0[self.len()..]
+        self.0.len()
     }
 
     /// Returns the (native offset, IL offset) entries, by native offset.
     pub(crate) fn entries(&self) -> Vec<(u32, i32)> {
-        let il = self.il().iter().map(|&il| il as i32);
-        self.native().iter().copied().zip(il).collect()
+        let entries = self.0.iter();
+        entries.map(|entry| (entry.native, entry.il)).collect()
     }
 
     /// Returns the IL offset at `native` bytes from the start of the body.
@@ -101,14 +90,14 @@ impl IlMap {
             offset: 0,
             source: IlSource::Prolog,
         };
-        let count = self.native().partition_point(|&start| start <= native);
-        let (&here, before) = self.il()[..count].split_last()?;
+        let count = self.0.partition_point(|entry| entry.native <= native);
+        let (here, before) = self.0[..count].split_last()?;
         // Several entries can share a native offset: those of zero length come first.
-        match here as i32 {
-            il if il >= 0 => Some(IlOffset::mapped(here)),
+        match here.il {
+            il if il >= 0 => Some(IlOffset::mapped(il as u32)),
             PROLOG => Some(BEGIN),
             _ => {
-                let mut before = before.iter().rev().map(|&il| il as i32);
+                let mut before = before.iter().rev().map(|entry| entry.il);
                 match before.find(|&il| il >= 0 || il == PROLOG)? {
                     // Unmapped code after the prolog, such as zeroing of locals.
                     PROLOG => Some(BEGIN),

@@ -34,7 +34,7 @@ impl ProcessCode {
         &mut self,
         at: At,
         fact: &facts::IlMap<'_>,
-        entries: impl ExactSizeIterator<Item = (i32, u32)> + Clone,
+        entries: impl Iterator<Item = (i32, u32)>,
     ) {
         let (method_id, extent) = (fact.method_id, fact.extent);
         let key = |version| (fact.clr_instance, method_id, version, extent);
