@@ -181,24 +181,25 @@ impl StackTable {
 
     /// Returns whether a stack consists of these frames.
     #[inline]
-    fn is(&self, stack: StackId, mut leaf_first: impl ExactSizeIterator<Item = Walked>) -> bool {
+    fn is(&self, stack: StackId, leaf_first: impl Iterator<Item = Walked>) -> bool {
         let mut top = stack.0;
-        while leaf_first.len() > 0 {
-            let nodes = self.nodes.up_to(top as usize);
-            if nodes.is_empty() {
+        let mut nodes = [].iter();
+        for frame in leaf_first {
+            // A caller mostly precedes its callee: then no node is read to find the next one.
+            let next = nodes.next_back().or_else(|| {
+                nodes = self.nodes.up_to(top as usize).iter();
+                nodes.next_back()
+            });
+            let Some(node) = next.filter(|node| node.address == frame.address) else {
+                return false;
+            };
+            if node.proof != frame.proof {
                 return false;
             }
-            for (node, frame) in nodes.iter().rev().zip(leaf_first.by_ref()) {
-                if node.address != frame.address || node.proof != frame.proof {
-                    return false;
-                }
-                // A caller mostly precedes its callee: then no node is read to find the next one.
-                top = top.wrapping_sub(1);
-                if node.caller != top {
-                    top = node.caller;
-                    break;
-                }
+            if node.caller != top.wrapping_sub(1) {
+                nodes = [].iter();
             }
+            top = node.caller;
         }
         top == ROOT
     }
