@@ -95,7 +95,7 @@ impl<S: ReadAt + Send + Sync + 'static> Thread<S> {
     fn start(merge: Box<Merge<S>>) -> Result<Self, Box<Merge<S>>> {
         let (send, used) = channel();
         let worker = Worker { merge, used };
-        let batches = Ahead::start(worker, 1, Worker::next).map_err(|worker| worker.merge)?;
+        let batches = Ahead::start(worker, 0, Worker::next).map_err(|worker| worker.merge)?;
         Ok(Thread {
             batches,
             used: send,

@@ -84,7 +84,7 @@ pub(crate) struct Position {
 }
 
 /// Most records of a batch.
-const MAX_RECORDS: usize = 1024;
+const MAX_RECORDS: usize = 2048;
 /// Bytes of finished buffers after which a batch ends: they stay in memory up to its end.
 const MAX_DONE_BYTES: u64 = 4 << 20;
 
