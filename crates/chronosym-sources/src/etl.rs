@@ -1,5 +1,6 @@
 //! ETW traces (.etl).
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use chronosym_etl::{Clock, ExtendedItem, ReadAt, Reader, Record, TraceHeader};
@@ -305,13 +306,32 @@ enum Owner {
 }
 
 /// The properties shared by a class of samples, apart from their stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ClassKey {
     owner: Owner,
     event: EventTypeId,
     kind: SampleKind,
     idle: bool,
     stack: StackOf,
+}
+
+/// Classes that differ in nothing else are few.
+impl Hash for ClassKey {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let event = (self.event.index() as u64) << 32;
+        state.write_u64(self.owner.number() ^ event);
+        self.stack.hash(state);
+    }
+}
+
+impl Owner {
+    fn number(self) -> u64 {
+        match self {
+            Owner::Thread(thread) => thread.index() as u64,
+            Owner::Tid(tid) => tid.into(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -645,11 +665,8 @@ impl Importer {
 
     /// Returns the class with these properties.
     fn class(&mut self, key: ClassKey, session: &mut Session) -> ClassIndex {
-        let owner = match key.owner {
-            Owner::Thread(thread) => thread.index(),
-            Owner::Tid(tid) => tid as usize,
-        };
-        let recent = &mut self.recent[(key.stack.mixed() ^ owner << 2) % RECENT];
+        let mixed = key.stack.mixed() ^ key.owner.number() << 2;
+        let recent = &mut self.recent[mixed as usize % RECENT];
         if let Some((of, class)) = *recent
             && of == key
         {

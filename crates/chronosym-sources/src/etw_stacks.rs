@@ -5,6 +5,7 @@
 //! the event's raw time and thread.
 
 use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
 
 use chronosym_types::Addresses;
 use chronosym_types::hash::HashMap;
@@ -39,6 +40,16 @@ enum Part {
     Known(StackId),
     /// A key that is defined later: index of its use.
     Key(u32),
+}
+
+impl Part {
+    fn number(self) -> u64 {
+        match self {
+            Part::None => 0,
+            Part::Known(stack) => stack.index() as u64,
+            Part::Key(of) => u64::from(of) | 1 << 32,
+        }
+    }
 }
 
 /// An event that waits for its stack.
@@ -91,22 +102,28 @@ pub(super) struct Finished {
 }
 
 /// The parts of a stack. Their addresses are known only at the end, when all keys are defined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StackOf {
     kernel: Part,
     user: Part,
     ip: Option<u64>,
 }
 
+/// Hashed as three words: every sample is looked up.
+impl Hash for StackOf {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.kernel.number());
+        state.write_u64(self.user.number());
+        state.write_u64(self.ip.unwrap_or(0));
+    }
+}
+
 impl StackOf {
     /// Returns a number that differs between most stacks.
-    pub fn mixed(&self) -> usize {
-        let part = |part| match part {
-            Part::None => 0,
-            Part::Known(stack) => stack.index(),
-            Part::Key(of) => of as usize,
-        };
-        part(self.kernel) ^ part(self.user) << 3 ^ self.ip.unwrap_or(0) as usize
+    #[inline]
+    pub fn mixed(&self) -> u64 {
+        self.kernel.number() ^ self.user.number() << 3 ^ self.ip.unwrap_or(0)
     }
 
     /// Removes the user part below a kernel part. Returns whether there was one.
@@ -326,10 +343,13 @@ impl StackAssembler {
 
     /// Returns the waiting events with a raw time, and their indices.
     fn at(&self, raw_time: i64) -> impl Iterator<Item = (usize, &Entry)> {
-        (self.first_from(raw_time)..)
-            .map_while(|at| Some((at, self.waiting.get(at)?)))
-            .take(MAX_AT_ONCE)
-            .take_while(move |(_, entry)| entry.event.raw_time == raw_time)
+        let mut at = self.first_from(raw_time);
+        let end = at.saturating_add(MAX_AT_ONCE);
+        std::iter::from_fn(move || {
+            let entry = self.waiting.get(at).filter(|_| at < end)?;
+            at += 1;
+            (entry.event.raw_time == raw_time).then_some((at - 1, entry))
+        })
     }
 
     /// Returns the index of the first waiting event that is not before a raw time. Most parts follow
@@ -369,10 +389,11 @@ impl StackAssembler {
             Mode::Kernel => entry.kernel == Part::None,
             Mode::User => entry.user == Part::None,
         };
-        let fits = |(at, entry): (usize, &Entry)| {
+        let mut best: Option<((bool, bool), usize, Mode)> = None;
+        for (at, entry) in self.at(of.raw_time) {
             let same_thread = entry.event.tid == of.tid;
             if !same_thread && entry.event.tid.is_some() {
-                return None;
+                continue;
             }
             let mode = if free(entry, mode) {
                 mode
@@ -381,16 +402,16 @@ impl StackAssembler {
                 // the kernel part always precedes the user part.
                 Mode::User
             } else {
-                return None;
+                continue;
             };
             // Prefer the same thread, then an event without thread, preferably on the same
             // processor.
-            Some(((same_thread, entry.event.cpu == of.cpu), at, mode))
-        };
-        self.at(of.raw_time)
-            .filter_map(fits)
-            .max_by_key(|&(rank, _, _)| rank)
-            .map(|(_, at, mode)| (at, mode))
+            let rank = (same_thread, entry.event.cpu == of.cpu);
+            if best.is_none_or(|(best, ..)| rank >= best) {
+                best = Some((rank, at, mode));
+            }
+        }
+        best.map(|(_, at, mode)| (at, mode))
     }
 
     // A kernel part whose user part does not follow remains alone. To attach the thread's next user

@@ -75,8 +75,8 @@ impl Schemas {
     /// Returns the index of a record's type in [`Schemas::all`].
     #[inline]
     pub(super) fn index_of(&mut self, record: &Record<'_>) -> u32 {
-        if record.extended_items().next().is_some()
-            && let RecordKey::Manifest { provider, .. } = record.key
+        if let RecordKey::Manifest { provider, .. } = record.key
+            && record.extended_items().next().is_some()
             && let Some(schema) = trace_logging(record)
         {
             let schemas = self.trace_logging.get(&provider);
@@ -89,10 +89,10 @@ impl Schemas {
             return index;
         }
         let slot = slot(&record.key);
-        if let Some((key, index)) = self.recent[slot]
-            && key == record.key
+        if let Some((key, index)) = &self.recent[slot]
+            && *key == record.key
         {
-            return index;
+            return *index;
         }
         let index = match self.by_key.get(&record.key) {
             Some(&index) => index,
