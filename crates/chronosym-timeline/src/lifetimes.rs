@@ -2,7 +2,6 @@
 
 use crate::occupant::{AddrRange, Occupant};
 use crate::owners::OwnerRuns;
-use crate::parallel;
 use crate::radix::{self, Keyed};
 
 /// The occupied segments of the address space, which is cut at every start and end of a range, in
@@ -15,11 +14,8 @@ pub(crate) struct Segments {
 }
 
 pub(crate) fn segments(ranges: &[AddrRange]) -> Segments {
-    let (starts, lasts) = parallel::both(
-        ranges.len(),
-        || sorted(ranges.iter().map(|range| range.start())),
-        || sorted(ranges.iter().map(|range| range.last())),
-    );
+    let starts = sorted(ranges.iter().map(|range| range.start()));
+    let lasts = sorted(ranges.iter().map(|range| range.last()));
 
     let mut bounds: Vec<(u64, u64)> = Vec::with_capacity(ranges.len());
     let mut extents = vec![(0, 0); ranges.len()];
