@@ -70,6 +70,7 @@ impl Machine {
     }
 
     /// Adds states until every process has one.
+    #[inline]
     pub fn ensure_states(&mut self) {
         let count = self.processes.all.end();
         if count > self.states.end() {

@@ -102,11 +102,19 @@ impl Processes {
     /// created if there is none.
     #[inline]
     pub fn at(&mut self, pid: Option<u32>, time_ns: u64) -> ProcessIndex {
-        if let Some((recent, process)) = self.recent[slot(pid)]
-            && recent == pid
-        {
-            return process;
-        }
+        self.recent(pid)
+            .unwrap_or_else(|| self.look_up(pid, time_ns))
+    }
+
+    /// Returns the incarnation of a pid with only one, if it was looked up lately.
+    #[inline]
+    fn recent(&self, pid: Option<u32>) -> Option<ProcessIndex> {
+        let (recent, process) = self.recent[slot(pid)]?;
+        (recent == pid).then_some(process)
+    }
+
+    #[inline(never)]
+    fn look_up(&mut self, pid: Option<u32>, time_ns: u64) -> ProcessIndex {
         let process = self.find(pid, time_ns);
         let process = process.unwrap_or_else(|| self.add(pid, None));
         let is_only = self.by_pid.of(pid).nth(1).is_none();
@@ -116,7 +124,7 @@ impl Processes {
 
     /// Returns whether a pid that was looked up has one incarnation.
     pub fn is_only(&self, pid: Option<u32>) -> bool {
-        self.recent[slot(pid)].is_some_and(|(recent, _)| recent == pid)
+        self.recent(pid).is_some()
     }
 
     /// Returns the incarnation of `pid` for events of `time_ns`, if there is one.

@@ -61,15 +61,22 @@ impl Threads {
     pub fn logging(&mut self, thread: u64, time: u64) -> &mut ThreadState {
         let recent = self.states.get(self.recent);
         if recent.is_none_or(|(id, _)| *id != thread) {
-            let new = self.states.len();
-            self.recent = *self.index.entry(thread).or_insert(new);
-            if self.recent == new {
-                self.states.push((thread, ThreadState::default()));
-            }
+            self.recent = self.position(thread);
         }
         let (_, state) = &mut self.states[self.recent];
         state.last_ns = time;
         state
+    }
+
+    /// Returns the position of a thread's state, which is added if there is none.
+    #[inline(never)]
+    fn position(&mut self, thread: u64) -> usize {
+        let new = self.states.len();
+        let position = *self.index.entry(thread).or_insert(new);
+        if position == new {
+            self.states.push((thread, ThreadState::default()));
+        }
+        position
     }
 
     /// Returns all states to be changed.
