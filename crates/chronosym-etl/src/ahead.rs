@@ -1,6 +1,5 @@
 //! Merges buffers here or on another thread, ahead of the reader.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -95,7 +94,8 @@ impl<S: ReadAt + Send + Sync + 'static> Thread<S> {
     fn start(merge: Box<Merge<S>>) -> Result<Self, Box<Merge<S>>> {
         let (send, used) = channel();
         let worker = Worker { merge, used };
-        let batches = Ahead::start(worker, 0, Worker::next).map_err(|worker| worker.merge)?;
+        let batches = Ahead::start(worker, Worker::next, |batch: &Batch| batch.is_last)
+            .map_err(|worker| worker.merge)?;
         Ok(Thread {
             batches,
             used: send,
@@ -104,12 +104,9 @@ impl<S: ReadAt + Send + Sync + 'static> Thread<S> {
 }
 
 impl<S: ReadAt> Worker<S> {
-    fn next(&mut self) -> ControlFlow<Batch, Batch> {
+    fn next(&mut self) -> Batch {
         let mut batch = self.used.try_recv().unwrap_or_default();
         self.merge.next(&mut batch);
-        match batch.is_last {
-            true => ControlFlow::Break(batch),
-            false => ControlFlow::Continue(batch),
-        }
+        batch
     }
 }

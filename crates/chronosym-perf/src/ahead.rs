@@ -1,7 +1,6 @@
 //! Gathers records on another thread, ahead of those that are taken.
 
 use std::io::Read;
-use std::ops::ControlFlow;
 
 use chronosym_types::Ahead;
 
@@ -41,7 +40,7 @@ impl<R: Read> Gathering<R> {
     where
         R: Send + 'static,
     {
-        self.start = Some(|gatherer| Ahead::start(gatherer, 0, gather));
+        self.start = Some(|gatherer| Ahead::start(gatherer, |it| it.gather(), is_last));
     }
 
     /// Returns the next batch. `described` is what was described up to the batch before, and then
@@ -78,14 +77,6 @@ impl<R: Read> Gathering<R> {
                 Err(gatherer) => self.here = Some(gatherer),
             }
         }
-    }
-}
-
-fn gather<R: Read>(gatherer: &mut Box<Gatherer<R>>) -> ControlFlow<Batch, Batch> {
-    let batch = gatherer.gather();
-    match is_last(&batch) {
-        true => ControlFlow::Break(batch),
-        false => ControlFlow::Continue(batch),
     }
 }
 

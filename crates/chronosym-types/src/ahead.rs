@@ -1,6 +1,5 @@
 //! A thread that works ahead of the one that uses its results.
 
-use std::ops::ControlFlow;
 use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, channel, sync_channel};
 use std::thread::{self, JoinHandle};
@@ -15,8 +14,7 @@ pub struct Ahead<T, S> {
 }
 
 impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
-    /// Starts a thread that calls `produce` until it returns its last value with
-    /// [`ControlFlow::Break`]. `waiting` values can wait to be taken while it makes another one.
+    /// Starts a thread that calls `produce` up to the last value. Each waits until it is taken.
     ///
     /// # Errors
     ///
@@ -25,39 +23,29 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
     /// # Examples
     ///
     /// ```
-    /// use std::ops::ControlFlow;
     /// use chronosym_types::Ahead;
     ///
     /// let next = |number: &mut u32| {
     ///     *number += 1;
-    ///     match *number {
-    ///         3 => ControlFlow::Break(3),
-    ///         other => ControlFlow::Continue(other),
-    ///     }
+    ///     *number
     /// };
-    /// if let Ok(mut numbers) = Ahead::start(0, 1, next) {
+    /// if let Ok(mut numbers) = Ahead::start(0, next, |number| *number == 3) {
     ///     let taken: Vec<u32> = std::iter::from_fn(|| numbers.next()).collect();
     ///     assert_eq!(taken, [1, 2, 3]);
     ///     assert_eq!(numbers.end(), Some(3));
     /// }
     /// ```
-    pub fn start(
-        state: S,
-        waiting: usize,
-        produce: fn(&mut S) -> ControlFlow<T, T>,
-    ) -> Result<Self, S> {
+    pub fn start(state: S, produce: fn(&mut S) -> T, is_last: fn(&T) -> bool) -> Result<Self, S> {
         if thread::available_parallelism().map_or(1, |processors| processors.get()) < 2 {
             return Err(state);
         }
-        let (send, values) = sync_channel(waiting);
+        let (send, values) = sync_channel(0);
         let (give, given) = channel::<S>();
         let produce_all = move || {
             let mut state = given.recv().ok()?;
             loop {
-                let (value, is_last) = match produce(&mut state) {
-                    ControlFlow::Continue(value) => (value, false),
-                    ControlFlow::Break(value) => (value, true),
-                };
+                let value = produce(&mut state);
+                let is_last = is_last(&value);
                 if send.send(value).is_err() || is_last {
                     return Some(state);
                 }
