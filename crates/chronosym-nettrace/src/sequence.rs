@@ -106,11 +106,10 @@ impl Sequences {
         let Some(thread) = self.threads.get_mut(slot) else {
             return false;
         };
-        let is_next = thread.capture_thread == capture_thread
-            && thread.last.wrapping_add(1) == sequence
-            && thread.runs.len() < MAX_RUNS;
+        let is_next =
+            thread.capture_thread == capture_thread && thread.last.wrapping_add(1) == sequence;
         if is_next {
-            thread.runs.push((sequence, time));
+            thread.start_run(sequence, time);
             thread.damages = self.damages;
             self.current = slot;
         }
