@@ -125,38 +125,36 @@ struct SampleObject<'a> {
 impl SampleObject<'_> {
     /// Appends its JSON, without a serializer, since there are millions of samples.
     fn append(&self, out: &mut Vec<u8>) {
-        let number = |out: &mut Vec<u8>, key: &str, value: Option<u64>| {
+        let number = |out: &mut Vec<u8>, name: &str, value: Option<u64>| {
             if let Some(value) = value {
-                out.extend_from_slice(key.as_bytes());
-                append::number(out, value);
+                append::member(out, name, |out| append::number(out, value));
             }
         };
-        let text = |out: &mut Vec<u8>, key: &str, value: Option<&str>| {
+        let text = |out: &mut Vec<u8>, name: &str, value: Option<&str>| {
             if let Some(value) = value {
-                out.extend_from_slice(key.as_bytes());
-                append::text(out, value);
+                append::member(out, name, |out| append::text(out, value));
             }
         };
-        let frames = |out: &mut Vec<u8>, key: &str, value: &Option<Frames<'_>>| {
+        let frames = |out: &mut Vec<u8>, name: &str, value: &Option<Frames<'_>>| {
             if let Some(value) = value {
-                out.extend_from_slice(key.as_bytes());
-                value.append(out);
+                append::member(out, name, |out| value.append(out));
             }
         };
-        number(out, r#"{"time_ns":"#, Some(self.time_ns));
-        number(out, r#","pid":"#, self.pid.map(u64::from));
-        number(out, r#","tid":"#, Some(self.tid));
-        text(out, r#","event":"#, Some(self.event));
-        text(out, r#","kind":"#, Some(self.kind));
-        text(out, r#","activity":"#, Some(self.activity));
-        text(out, r#","activity_evidence":"#, self.activity_evidence);
-        number(out, r#","weight_ns":"#, self.weight_ns);
-        number(out, r#","weight":"#, Some(self.weight));
-        number(out, r#","stack":"#, self.stack.map(u64::from));
-        frames(out, r#","frames":"#, &self.frames);
-        number(out, r#","async_stack":"#, self.async_stack.map(u64::from));
-        frames(out, r#","async_frames":"#, &self.async_frames);
-        text(out, r#","activity_id":"#, self.activity_id);
+        out.extend_from_slice(br#"{"time_ns":"#);
+        append::number(out, self.time_ns);
+        number(out, "pid", self.pid.map(u64::from));
+        number(out, "tid", Some(self.tid));
+        text(out, "event", Some(self.event));
+        text(out, "kind", Some(self.kind));
+        text(out, "activity", Some(self.activity));
+        text(out, "activity_evidence", self.activity_evidence);
+        number(out, "weight_ns", self.weight_ns);
+        number(out, "weight", Some(self.weight));
+        number(out, "stack", self.stack.map(u64::from));
+        frames(out, "frames", &self.frames);
+        number(out, "async_stack", self.async_stack.map(u64::from));
+        frames(out, "async_frames", &self.async_frames);
+        text(out, "activity_id", self.activity_id);
         out.extend_from_slice(b"}\n");
     }
 }
@@ -247,15 +245,10 @@ struct Frames<'a> {
 
 impl Frames<'_> {
     fn append(&self, out: &mut Vec<u8>) {
-        out.push(b'[');
-        for (index, frame) in self.resolver.stack(self.stack).enumerate() {
-            if index > 0 {
-                out.push(b',');
-            }
+        append::list(out, b"[]", self.resolver.stack(self.stack), |out, frame| {
             let rendered = self.rendered[frame.index()].as_ref();
             out.extend_from_slice(rendered.map_or("null", |it| it.get()).as_bytes());
-        }
-        out.push(b']');
+        });
     }
 }
 

@@ -86,14 +86,9 @@ pub fn write_speedscope(series: &Series, out: &mut impl Write) -> io::Result<()>
                 let frames = resolver.stack(*of);
                 stack.extend(frames.map(|frame| of_frame[frame.index()]));
             }
-            part.push(b'[');
-            for (index, frame) in stack.iter().rev().enumerate() {
-                if index > 0 {
-                    part.push(b',');
-                }
+            append::list(part, b"[]", stack.iter().rev(), |part, frame| {
                 append::number(part, *frame as u64);
-            }
-            part.push(b']');
+            });
         })?;
         write!(out, "],\"weights\":[")?;
         write_parts(out, &profile.weights, |part, weight| {

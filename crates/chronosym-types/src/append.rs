@@ -110,6 +110,51 @@ pub fn hex(out: &mut Vec<u8>, number: u64) {
     out.push(b'"');
 }
 
+/// Appends a member that is not the first of its object.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_types::append;
+///
+/// let mut out = b"{\"a\":1".to_vec();
+/// append::member(&mut out, "b", |out| append::number(out, 2));
+/// assert_eq!(out, b"{\"a\":1,\"b\":2");
+/// ```
+pub fn member(out: &mut Vec<u8>, name: &str, value: impl FnOnce(&mut Vec<u8>)) {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+    value(out);
+}
+
+/// Appends items in brackets, with commas between them.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_types::append;
+///
+/// let mut out = Vec::new();
+/// append::list(&mut out, b"[]", [1, 2], append::number);
+/// assert_eq!(out, b"[1,2]");
+/// ```
+pub fn list<T>(
+    out: &mut Vec<u8>,
+    brackets: &[u8; 2],
+    items: impl IntoIterator<Item = T>,
+    mut item: impl FnMut(&mut Vec<u8>, T),
+) {
+    out.push(brackets[0]);
+    for (index, it) in items.into_iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        item(out, it);
+    }
+    out.push(brackets[1]);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

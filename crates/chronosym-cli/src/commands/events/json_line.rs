@@ -7,17 +7,17 @@ use chronosym_types::{append, json};
 /// the next member.
 pub fn constant(schema: &EventSchema) -> String {
     let mut out = Vec::new();
-    member(&mut out, "provider", |out| {
+    append::member(&mut out, "provider", |out| {
         append::text(out, schema.provider_name());
     });
     if let Some(id) = schema.id() {
-        member(&mut out, "id", |out| append::number(out, id.into()));
+        append::member(&mut out, "id", |out| append::number(out, id.into()));
         // Events identified by name have neither number.
         let version = schema.version().into();
-        member(&mut out, "version", |out| append::number(out, version));
+        append::member(&mut out, "version", |out| append::number(out, version));
     }
-    member(&mut out, "name", |out| append::text(out, &schema.name()));
-    member(&mut out, "fields", |_| {});
+    append::member(&mut out, "name", |out| append::text(out, &schema.name()));
+    append::member(&mut out, "fields", |_| {});
     String::from_utf8(out).unwrap_or_default()
 }
 
@@ -33,10 +33,10 @@ pub fn push(
     out.extend_from_slice(br#"{"time_ns":"#);
     append::number(out, raw.time_ns);
     if let Some(pid) = raw.process_id {
-        member(out, "pid", |out| append::number(out, pid.into()));
+        append::member(out, "pid", |out| append::number(out, pid.into()));
     }
     if let Some(tid) = raw.thread_id {
-        member(out, "tid", |out| append::number(out, tid));
+        append::member(out, "tid", |out| append::number(out, tid));
     }
     out.extend_from_slice(constant.as_bytes());
     match fields {
@@ -49,40 +49,15 @@ pub fn push(
         }
     }
     if !stack.is_empty() {
-        member(out, "stack", |out| {
-            list(out, b"[]", stack, |out, address| append::hex(out, *address));
+        append::member(out, "stack", |out| {
+            append::list(out, b"[]", stack, |out, address| append::hex(out, *address));
         });
     }
     out.push(b'}');
 }
 
-/// Appends a member that is not the first of its object.
-fn member(out: &mut Vec<u8>, name: &str, value: impl FnOnce(&mut Vec<u8>)) {
-    out.extend_from_slice(b",\"");
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b"\":");
-    value(out);
-}
-
-/// Appends items in brackets, with commas between them.
-fn list<T>(
-    out: &mut Vec<u8>,
-    brackets: &[u8; 2],
-    items: impl IntoIterator<Item = T>,
-    mut item: impl FnMut(&mut Vec<u8>, T),
-) {
-    out.push(brackets[0]);
-    for (index, it) in items.into_iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        item(out, it);
-    }
-    out.push(brackets[1]);
-}
-
 fn object(out: &mut Vec<u8>, fields: &FieldList<'_>) {
-    list(out, b"{}", fields.iter(), |out, (name, it)| {
+    append::list(out, b"{}", fields.iter(), |out, (name, it)| {
         append::text(out, name);
         out.push(b':');
         value(out, it);
@@ -96,7 +71,7 @@ fn value(out: &mut Vec<u8>, it: &Value<'_>) {
         Value::Hex(number) => append::hex(out, *number),
         Value::Wide(text) => append::wide(out, *text),
         Value::Object(fields) => object(out, fields),
-        Value::Array(items) => list(out, b"[]", items, value),
+        Value::Array(items) => append::list(out, b"[]", items, value),
         // Writing to memory does not fail.
         other => _ = json::to_writer(out, other),
     }
