@@ -307,7 +307,8 @@ impl<S: ReadAt> Reader<S> {
 
     /// Like [`next_record`](Self::next_record), but skips unreadable parts, which are counted as
     /// gaps.
-    #[inline]
+    // Copies of records are large: they are made where the caller has them.
+    #[inline(always)]
     pub fn next_readable(&mut self) -> Option<Record<'_>> {
         let position = loop {
             if let Ok(position) = self.advance() {
@@ -317,7 +318,7 @@ impl<S: ReadAt> Reader<S> {
         self.record(position)
     }
 
-    #[inline]
+    #[inline(always)]
     fn record(&mut self, position: Position) -> Option<Record<'_>> {
         let Position {
             raw_time,
@@ -366,6 +367,7 @@ impl<S: ReadAt> Reader<S> {
     }
 
     /// Takes the next batch, and the buffers that are opened with it.
+    #[cold]
     fn next_batch(&mut self) {
         self.merging.next(&mut self.batch);
         self.next = 0;

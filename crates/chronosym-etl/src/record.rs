@@ -146,20 +146,42 @@ struct Header {
     width: Option<PointerSize>,
     size_at: u8,
     length: u8,
-    time_at: Option<u8>,
+    /// Offset of the time; 0 if there is none, or none at a fixed offset.
+    time_at: u8,
 }
 
-/// The headers of trace records by type, up to the highest known one.
+/// The headers of trace records by type.
+static HEADERS: [Header; 256] = headers(true);
+/// The headers of other records.
+static OTHERS: [Header; 256] = headers(false);
+static MESSAGE: Header = Header {
+    length: 8,
+    ..other(RecordKind::Message)
+};
+
 #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler")]
-const HEADERS: [Option<Header>; 0x16] = {
-    let mut headers = [None; 0x16];
+const fn headers(known: bool) -> [Header; 256] {
+    let mut headers = [other(RecordKind::Other(0)); 256];
     let mut kind = 0;
     while kind < headers.len() {
-        headers[kind] = known_header(kind as u8);
+        headers[kind] = match known_header(kind as u8) {
+            Some(header) if known => header,
+            _ => other(RecordKind::Other(kind as u8)),
+        };
         kind += 1;
     }
     headers
-};
+}
+
+const fn other(kind: RecordKind) -> Header {
+    Header {
+        kind,
+        width: None,
+        size_at: 0,
+        length: 4,
+        time_at: 0,
+    }
+}
 
 const fn known_header(kind: u8) -> Option<Header> {
     use RecordKind::{Classic, Compact, Event, Instance, PerfInfo, System};
@@ -185,30 +207,31 @@ const fn known_header(kind: u8) -> Option<Header> {
         width,
         size_at,
         length,
-        time_at: Some(time_at),
+        time_at,
     })
 }
 
-#[inline]
-fn header(marker: u32, bytes: &[u8]) -> Option<Header> {
-    let kind = (marker >> 16) as u8;
-    if marker >> 24 == 0xc0
-        && let Some(Some(header)) = HEADERS.get(usize::from(kind))
-    {
-        return Some(*header);
+impl Header {
+    #[inline]
+    fn time(&self, bytes: &[u8]) -> Option<i64> {
+        let at = match self.time_at {
+            0 if self.kind == RecordKind::Message => message_time_at(bytes)?,
+            0 => return None,
+            at => at,
+        };
+        bytes::i64(bytes, at.into())
     }
-    let (kind, length, time_at) = match marker >> 24 {
-        0x90 => (RecordKind::Message, 8, message_time_at(bytes)),
-        _ if marker >> 31 != 0 => (RecordKind::Other(kind), 4, None),
-        _ => return None,
-    };
-    Some(Header {
-        kind,
-        width: None,
-        size_at: 0,
-        length,
-        time_at,
-    })
+}
+
+#[inline]
+fn header(marker: u32) -> Option<&'static Header> {
+    let [.., kind, class] = marker.to_le_bytes();
+    match class {
+        0xc0 => HEADERS.get(usize::from(kind)),
+        0x90 => Some(&MESSAGE),
+        0x80.. => OTHERS.get(usize::from(kind)),
+        _ => None,
+    }
 }
 
 /// Frames the record at the start of `bytes`, which extend to the end of the buffer's valid part.
@@ -220,24 +243,21 @@ pub(crate) fn frame(bytes: &[u8]) -> Result<Frame, FrameError> {
     if marker == 0 || marker == u32::MAX {
         return Err(FrameError::End);
     }
-    let header = header(marker, bytes).ok_or(FrameError::Damaged)?;
+    let header = header(marker).ok_or(FrameError::Damaged)?;
     let size = bytes::u16(bytes, header.size_at.into()).map_or(0, usize::from);
-    if size < usize::from(header.length) || size > bytes.len() {
+    let record = bytes.get(..size).ok_or(FrameError::Damaged)?;
+    if size < usize::from(header.length) {
         return Err(FrameError::Damaged);
     }
-    let time = header
-        .time_at
-        .and_then(|at| bytes::i64(bytes.get(..size)?, at.into()));
     Ok(Frame {
         size: size as u32,
-        time,
+        time: header.time(record),
     })
 }
 
 /// Raw time of the record at the start of `bytes`, even if only its header is there.
 pub(crate) fn time_of_cut(bytes: &[u8]) -> Option<i64> {
-    let at = header(bytes::u32(bytes, 0)?, bytes)?.time_at?;
-    bytes::i64(bytes, at.into())
+    header(bytes::u32(bytes, 0)?)?.time(bytes)
 }
 
 /// Offset of a WPP message's time. Its optional items come in the order sequence, GUID or
@@ -270,34 +290,35 @@ pub(crate) struct RecordContext {
 impl<'a> Record<'a> {
     /// Reads the header of a record that [`frame`] accepted; `bytes` start with it and may be
     /// longer.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn read(bytes: &'a [u8], context: RecordContext) -> Option<Self> {
+        // Changed where it is returned: copies of it are large.
+        let mut read = Self::without_fields(bytes, context);
+        if read.as_mut().and_then(Self::fields).is_none() {
+            read = None;
+        }
+        read
+    }
+
+    #[inline(always)]
+    fn without_fields(bytes: &'a [u8], context: RecordContext) -> Option<Self> {
         let marker = bytes::u32(bytes, 0)?;
-        let Header {
-            kind,
-            width,
-            size_at,
-            length,
-            ..
-        } = header(marker, bytes)?;
-        let bytes = bytes.get(..usize::from(bytes::u16(bytes, size_at.into())?))?;
-        // Made where it is returned: copies of it are large.
-        let mut read = Some(Self {
+        let header = header(marker)?;
+        let bytes = bytes.get(..usize::from(bytes::u16(bytes, header.size_at.into())?))?;
+        Some(Self {
             time_ns: context.time_ns,
             raw_time: context.raw_time,
             process_id: None,
             thread_id: None,
             cpu: context.cpu,
-            pointer_size: width.unwrap_or(context.pointer_size),
-            kind,
+            pointer_size: header.width.unwrap_or(context.pointer_size),
+            kind: header.kind,
             key: EventKey::Unknown((marker >> 16) as u8),
             activity_id: None,
-            payload: bytes.get(length.into()..)?,
+            payload: bytes.get(header.length.into()..)?,
             bytes,
             extended: &[],
-        });
-        read.as_mut()?.fields()?;
-        read
+        })
     }
 
     /// Reads the fields that depend on the kind of the record.
