@@ -190,9 +190,14 @@ impl Buffer {
     }
 
     fn unpack(&self, compressed: &[u8], size: usize, bytes: &mut Vec<u8>) {
-        bytes.resize(size.max(HEADER) + xpress::SLACK, 0);
+        let room = size.max(HEADER) + xpress::SLACK;
+        if room > bytes.capacity() {
+            // Nothing in it is needed.
+            *bytes = vec![0; room];
+        }
+        bytes.resize(room, 0);
         let records = bytes.get_mut(HEADER..).unwrap_or_default();
-        let n = xpress::decompress(compressed, records, size.saturating_sub(HEADER));
+        let n = xpress::decompress(compressed, records);
         bytes.truncate(HEADER + n);
     }
 }
@@ -232,7 +237,7 @@ impl Index {
                         last = Some(time);
                     }
                     self.records.push((last.unwrap_or(otherwise), at as u32));
-                    at += (frame.size as usize).next_multiple_of(8);
+                    at += (frame.size as usize + 7) & !7;
                 }
                 Err(FrameError::End) => break,
                 Err(FrameError::Damaged) => {

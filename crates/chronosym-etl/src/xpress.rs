@@ -9,18 +9,16 @@
 
 use chronosym_types::bytes;
 
-/// Bytes of `output` beyond the wanted size that [`decompress`] may overwrite: copies go in steps
-/// of fixed size.
+/// Bytes at the end of its output that [`decompress`] may overwrite: copies go in steps of fixed
+/// size.
 pub(crate) const SLACK: usize = 64;
 
-/// Decompresses `input` into the first `size` bytes of `output`, until those are full or the input
-/// ends, and returns how many are valid. `output` is [`SLACK`] longer.
+/// Decompresses `input` into `output`, until all but [`SLACK`] bytes of it are full or the input
+/// ends, and returns how many are valid.
 ///
 /// Damaged input ends the stream early; a truncated stream yields the bytes before its end.
-pub(crate) fn decompress(input: &[u8], output: &mut [u8], size: usize) -> usize {
-    debug_assert!(output.len() >= size + SLACK);
-    // The flags once all 32 are used: only the end marker is left.
-    const USED_UP: u64 = 1 << 63;
+pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> usize {
+    let size = output.len().saturating_sub(SLACK);
     let mut at = 0;
     let mut out = 0;
     // The byte whose high nibble holds the next extended length.
@@ -30,6 +28,7 @@ pub(crate) fn decompress(input: &[u8], output: &mut [u8], size: usize) -> usize 
             break;
         };
         at += 4;
+        // The last set bit is the end marker.
         let mut flags = u64::from(flags) << 32 | 1 << 31;
         loop {
             // A run of clear bits is a run of literals.
@@ -47,10 +46,10 @@ pub(crate) fn decompress(input: &[u8], output: &mut [u8], size: usize) -> usize 
                 at += literals;
                 out += literals;
             }
-            if out >= size || flags == USED_UP {
+            flags <<= 1;
+            if out >= size || flags == 0 {
                 break;
             }
-            flags <<= 1;
             let Some(token) = bytes::u16(input, at) else {
                 return out;
             };
@@ -184,7 +183,7 @@ mod tests {
 
     fn unpack(input: &[u8], size: usize) -> Vec<u8> {
         let mut output = vec![0xee; size + super::SLACK];
-        let n = super::decompress(input, &mut output, size);
+        let n = super::decompress(input, &mut output);
         assert!(n <= size);
         output.truncate(n);
         output
