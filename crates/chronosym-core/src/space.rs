@@ -29,8 +29,9 @@ impl AddressSpace {
     /// Builds the maps of a process whose state is final, for few lookups or many.
     pub fn freeze(process: &Process, mut state: ProcessState, few_lookups: bool) -> Self {
         state.code.finish();
-        let bodies = state.code.bodies.iter();
-        let bodies = bodies.map(|body| body_occupant(process, &state.code, body));
+        let of_body = |body| body_occupant(process, &state.code, body);
+        let mut bodies = Vec::with_capacity(state.code.bodies.count());
+        bodies.extend(state.code.bodies.iter().map(of_body));
         let images = state.images.iter();
         let images = images.map(|image| image_occupant(process, image));
         let freeze = |occupants: Vec<Occupant>| match few_lookups {
@@ -38,7 +39,7 @@ impl AddressSpace {
             false => Index::Frozen(Box::new(VersionedMap::new(&occupants))),
         };
         AddressSpace {
-            bodies: freeze(bodies.collect()),
+            bodies: freeze(bodies),
             images: freeze(images.collect()),
             untimed: UntimedIndex::of(&state.untimed.symbols),
             forgotten: process.forgotten.clone(),

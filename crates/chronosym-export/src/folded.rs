@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use chronosym_types::escape::folded;
 
-use crate::call_tree::{CallTree, NodeIndex, NodeLabel};
+use crate::call_tree::{CallTree, Node, NodeIndex, NodeLabel};
 use crate::weight::{WeightUnit, add};
 
 /// Writes `process (pid);thread (tid);outermost;…;leaf weight` for every distinct stack, sorted by
@@ -124,20 +124,15 @@ struct Children<'t> {
 
 impl<'t> Children<'t> {
     fn new(tree: &'t CallTree, ranks: &'t [u32]) -> Self {
-        let parent = |node: &NodeIndex| {
-            let parent = tree.nodes[*node as usize].parent;
-            parent.map_or(0, |parent| parent as usize + 1)
+        let place = |(index, node): (NodeIndex, &Node)| {
+            let parent = node.parent.map_or(0, |parent| parent as usize + 1);
+            (parent, ranks[node.label as usize], index)
         };
-        let mut sorted: Vec<NodeIndex> = (0..tree.nodes.len() as NodeIndex).collect();
-        sorted.sort_unstable_by_key(|node| {
-            (
-                parent(node),
-                ranks[tree.nodes[*node as usize].label as usize],
-            )
-        });
+        let mut places: Vec<_> = (0..).zip(&tree.nodes).map(place).collect();
+        places.sort_unstable();
         let mut first = vec![0; tree.nodes.len() + 2];
-        for node in &sorted {
-            first[parent(node) + 1] += 1;
+        for (parent, ..) in &places {
+            first[parent + 1] += 1;
         }
         for at in 1..first.len() {
             first[at] += first[at - 1];
@@ -145,7 +140,7 @@ impl<'t> Children<'t> {
         Children {
             tree,
             ranks,
-            sorted,
+            sorted: places.into_iter().map(|(.., node)| node).collect(),
             first,
             nodes: Vec::new(),
         }
@@ -219,7 +214,7 @@ impl<'t> Children<'t> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call_tree::{Identity, Node};
+    use crate::call_tree::Identity;
 
     /// Returns a tree of paths, each with one sample.
     fn tree(paths: &[&[&'static str]]) -> CallTree {

@@ -334,7 +334,7 @@ pub(super) fn beside(path: &str, name: &str) -> Option<String> {
 pub(super) struct Search {
     stores: Stores,
     /// Keyed by the request, whether it included the stores, and the generation.
-    done: WeightedLru<(FileRequest, bool, u64), Outcome>,
+    done: WeightedLru<(Arc<FileRequest>, bool, u64), Outcome>,
     generation: AtomicU64,
 }
 
@@ -377,7 +377,7 @@ impl Search {
     /// Searches the folders and the trace's paths (`stores` false), or the symbol path and
     /// debuginfod.
     pub(super) fn find(&self, sought: &FileRequest, stores: bool) -> Arc<Outcome> {
-        let key = (sought.clone(), stores, self.generation());
+        let key = (Arc::new(sought.clone()), stores, self.generation());
         self.done.get_or_make(&key, || {
             let outcome = self.look(sought, stores, &read_identity);
             let weight = 512 + weight_of(&outcome.attempts);
