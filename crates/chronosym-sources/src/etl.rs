@@ -1,6 +1,6 @@
 //! ETW traces (.etl).
 
-use std::hash::{Hash, Hasher};
+use std::mem;
 use std::sync::Arc;
 
 use chronosym_etl::{Clock, ExtendedItem, ReadAt, Reader, Record, TraceHeader};
@@ -11,6 +11,7 @@ use chronosym_types::hash::HashMap;
 
 use super::etw_clr::{LastClr, LastEvents};
 use super::etw_processes;
+use super::etw_samples::{ClassKey, Owner, Samples};
 use super::etw_stacks::{Finished, Mode, Reference, StackAssembler, StackOf, Waiting};
 use super::etw_switches::{Switch, Switches};
 use super::etw_types::Schemas;
@@ -20,7 +21,7 @@ use chronosym_core::DiagnosticKind::{Damage, Loss as Lost, LostEvents, Unused};
 use chronosym_core::facts::{At, Sample};
 use chronosym_core::{
     ClassIndex, Diagnostics, EventActivity, EventTypeId, Loss, Payload, RecordingId, Returned,
-    Role, SampleClass, SampleKind, SampleSelection, Session, StackId, ThreadIndex, Weight,
+    Role, SampleKind, SampleSelection, Session, StackId, Weight,
 };
 
 /// Records in a batch.
@@ -168,7 +169,7 @@ impl<S: ReadAt> EtlStream<S> {
 
 impl<S: ReadAt> EventStream for EtlStream<S> {
     fn next_event(&mut self) -> Result<Option<StreamEvent<'_>>, ReadError> {
-        if !std::mem::replace(&mut self.is_described, true) {
+        if !mem::replace(&mut self.is_described, true) {
             self.schemas.observe(&mut self.reader);
         }
         let Some(record) = self.reader.next_readable() else {
@@ -221,6 +222,9 @@ impl<S: ReadAt> EventStream for EtlStream<S> {
                     return Ok(None);
                 }
             }
+        }
+        if let Some(importer) = &mut self.importer {
+            importer.samples.log(session);
         }
         Ok(Some(time_ns))
     }
@@ -297,50 +301,10 @@ impl EventType {
     }
 }
 
-/// The owner of a sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Owner {
-    Thread(ThreadIndex),
-    /// A thread whose process is not yet known.
-    Tid(u32),
-}
-
-/// The properties shared by a class of samples, apart from their stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ClassKey {
-    owner: Owner,
-    event: EventTypeId,
-    kind: SampleKind,
-    idle: bool,
-    stack: StackOf,
-}
-
-/// Classes that differ in nothing else are few.
-impl Hash for ClassKey {
-    #[inline]
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        let event = (self.event.index() as u64) << 32;
-        state.write_u64(self.owner.number() ^ event);
-        self.stack.hash(state);
-    }
-}
-
-impl Owner {
-    fn number(self) -> u64 {
-        match self {
-            Owner::Thread(thread) => thread.index() as u64,
-            Owner::Tid(tid) => tid.into(),
-        }
-    }
-}
-
 #[derive(Debug)]
 struct Importer {
     stacks: StackAssembler,
-    /// The classes of samples; their stacks are set after the last record.
-    classes: HashMap<ClassKey, ClassIndex>,
-    /// The classes of recent samples: most are of few classes, such as those of idle processors.
-    recent: Box<[Option<(ClassKey, ClassIndex)>; RECENT]>,
+    samples: Samples,
     /// Whether stacks are wanted.
     wanted: bool,
     last_clr: LastEvents,
@@ -354,14 +318,11 @@ struct Importer {
     wakers: HashMap<u32, ClassIndex>,
 }
 
-const RECENT: usize = 64;
-
 impl Importer {
     fn new(wide: bool, session: &Session) -> Self {
         Importer {
             stacks: StackAssembler::new(wide),
-            classes: HashMap::default(),
-            recent: Box::new([None; RECENT]),
+            samples: Samples::default(),
             wanted: !matches!(session.options().samples, SampleSelection::None),
             last_clr: LastEvents::default(),
             has_kernel_logger: false,
@@ -641,20 +602,20 @@ impl Importer {
                 stack,
             };
             if kind != SampleKind::Event || session.is_selected(id) {
-                let class = self.class(key, session);
-                session.log_sample(class, time_ns, weight);
+                self.samples.push(key, time_ns, weight, session);
             }
             let Some(switch) = finished.switch else {
                 continue;
             };
+            self.samples.log(session);
             let switch = self.stacks.take_switch(switch);
             if let Some(wakeup) = switch.wakeup {
                 let kind = SampleKind::Wakeup;
-                let waker = self.class(ClassKey { kind, ..key }, session);
+                let waker = self.samples.class(ClassKey { kind, ..key }, session);
                 self.wakers.insert(wakeup, waker);
             }
             for (kind, off) in switch.returned.intervals() {
-                let class = self.class(ClassKey { kind, ..key }, session);
+                let class = self.samples.class(ClassKey { kind, ..key }, session);
                 session.log_sample(class, off.start_ns, Weight::Ns(off.ns));
                 if let Some(waker) = off.waker.and_then(|wakeup| self.wakers.remove(&wakeup)) {
                     session.wakeup(class, off, waker);
@@ -663,40 +624,18 @@ impl Importer {
         }
     }
 
-    /// Returns the class with these properties.
-    fn class(&mut self, key: ClassKey, session: &mut Session) -> ClassIndex {
-        let mixed = key.stack.mixed() ^ key.owner.number() << 2;
-        let recent = &mut self.recent[mixed as usize % RECENT];
-        if let Some((of, class)) = *recent
-            && of == key
-        {
-            return class;
-        }
-        let class = *self.classes.entry(key).or_insert_with(|| {
-            let thread = match key.owner {
-                Owner::Thread(thread) => Some(thread),
-                Owner::Tid(_) => None,
-            };
-            session.open_class(SampleClass::open(thread, key.event, key.kind, key.idle))
-        });
-        *recent = Some((key, class));
-        class
-    }
-
     /// Ends the import: assigns stacks and owners to all samples. Returns the number of stack keys
     /// that were never defined.
     fn finish(mut self, session: &mut Session) -> u64 {
         let undefined = self.stacks.finish();
         self.log_finished(session);
-        // In the order of first occurrence, so that the result is deterministic.
-        let mut classes: Vec<_> = self.classes.into_iter().collect();
-        classes.sort_unstable_by_key(|&(_, class)| class);
+        self.samples.log(session);
         // Stacks with equal parts, resolved once.
         let mut interned: HashMap<StackOf, Option<StackId>> = HashMap::default();
         let mut path = Vec::new();
         let most = (session.stacks().len()).saturating_add(self.stacks.most_joined());
         let mut no_room = 0;
-        for (key, class) in classes {
+        for (key, class) in self.samples.into_classes() {
             let stack = *interned.entry(key.stack).or_insert_with(|| {
                 let mut stack = key.stack;
                 if session.stacks().len() > most && stack.drop_callers() {

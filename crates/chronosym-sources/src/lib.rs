@@ -10,6 +10,7 @@ mod error;
 pub mod etl;
 mod etw_clr;
 mod etw_processes;
+mod etw_samples;
 mod etw_stacks;
 mod etw_switches;
 mod etw_types;
