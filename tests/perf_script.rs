@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 
-use chronosym::symbols::{StoreConfig, SymbolOptions, Symbolizer};
+use chronosym::symbols::{Kallsyms, StoreConfig, SymbolOptions, Symbolizer};
 use chronosym::{Code, Filter, Frame, Input, Opener, Options, Resolver, SampleSelection};
 use chronosym_conformance::{TESTDATA, case, perf_record, unzip};
 use chronosym_perf::script;
@@ -202,7 +202,10 @@ fn resolved(path: &Path, has_chains: bool) -> Result<Vec<Sample>, Failed> {
     let began_ns = began_ns.unwrap_or_default();
     let mut config = StoreConfig::new();
     config.trust_trace_paths = true;
-    let symbols: Arc<_> = Symbolizer::new(config, SymbolOptions::default()).into();
+    // As perf does, if the kernel is that of the recording.
+    let mut options = SymbolOptions::default();
+    options.kallsyms = Kallsyms::open("/proc/kallsyms").ok().map(Arc::new);
+    let symbols: Arc<_> = Symbolizer::new(config, options).into();
     let recording = Opener::new().open([Input::file(path)])?;
     let (timeline, _) = recording.timeline(Options::from(SampleSelection::All))?;
     let mut resolver = Resolver::new(&timeline, Some(symbols));
