@@ -292,20 +292,11 @@ impl<'a> Record<'a> {
     /// longer.
     #[inline(always)]
     pub(crate) fn read(bytes: &'a [u8], context: RecordContext) -> Option<Self> {
-        // Changed where it is returned: copies of it are large.
-        let mut read = Self::without_fields(bytes, context);
-        if read.as_mut().and_then(Self::fields).is_none() {
-            read = None;
-        }
-        read
-    }
-
-    #[inline(always)]
-    fn without_fields(bytes: &'a [u8], context: RecordContext) -> Option<Self> {
         let marker = bytes::u32(bytes, 0)?;
         let header = header(marker)?;
         let bytes = bytes.get(..usize::from(bytes::u16(bytes, header.size_at.into())?))?;
-        Some(Self {
+        // Made where it is returned: copies of it are large.
+        let mut read = Some(Self {
             time_ns: context.time_ns,
             raw_time: context.raw_time,
             process_id: None,
@@ -318,7 +309,9 @@ impl<'a> Record<'a> {
             payload: bytes.get(header.length.into()..)?,
             bytes,
             extended: &[],
-        })
+        });
+        read.as_mut()?.fields()?;
+        read
     }
 
     /// Reads the fields that depend on the kind of the record.

@@ -308,6 +308,9 @@ fn records_of_other_kinds_are_stepped_over_whole() {
         (0xc0, 0x0f),
         (0xb0, 0),
         (0x80, 0x33),
+        // Types of trace records, of another class.
+        (0x80, 0x02),
+        (0xff, 0x13),
     ] {
         with_record(true, &[9, 0, kind, flags, 1, 2, 3, 4, 5], |record| {
             assert_eq!(
