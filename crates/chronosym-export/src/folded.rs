@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::io::{self, Write};
+use std::mem;
 use std::ops::Range;
 
 use chronosym_types::escape::folded;
@@ -120,6 +121,9 @@ struct Children<'t> {
     first: Vec<usize>,
     /// Nodes whose callees are to be written.
     nodes: Vec<NodeIndex>,
+    /// The callees that are being added, and those of them with callees: memory that is reused.
+    all: Vec<NodeIndex>,
+    groups: Vec<NodeIndex>,
 }
 
 impl<'t> Children<'t> {
@@ -143,6 +147,8 @@ impl<'t> Children<'t> {
             sorted: places.into_iter().map(|(.., node)| node).collect(),
             first,
             nodes: Vec::new(),
+            all: Vec::new(),
+            groups: Vec::new(),
         }
     }
 
@@ -161,21 +167,21 @@ impl<'t> Children<'t> {
     ) {
         let (of, start) = of.map_or((0..0, None), |(of, start)| (of, Some(start)));
         let rank = |&node: &NodeIndex| self.ranks[self.tree.nodes[node as usize].label as usize];
-        let mut all: Vec<NodeIndex> = if start.is_none() {
-            self.of(None).to_vec()
-        } else {
-            let callers = self.nodes[of.clone()].iter();
-            callers
-                .flat_map(|&node| self.of(Some(node)))
-                .copied()
-                .collect()
-        };
+        let mut all = mem::take(&mut self.all);
+        all.clear();
+        if start.is_none() {
+            all.extend(self.of(None));
+        }
+        for &node in &self.nodes[of.clone()] {
+            all.extend(self.of(Some(node)));
+        }
         if of.len() > 1 {
             all.sort_by_key(rank);
         }
         let from = open.len();
         // Nodes of equal labels are one line.
-        let mut groups = Vec::new();
+        let mut groups = mem::take(&mut self.groups);
+        groups.clear();
         for group in all.chunk_by(|a, b| rank(a) == rank(b)) {
             let mut own = 0;
             for &node in group {
@@ -208,6 +214,7 @@ impl<'t> Children<'t> {
                 *range = at..self.nodes.len();
             }
         }
+        (self.all, self.groups) = (all, groups);
     }
 }
 
