@@ -1,7 +1,6 @@
 //! The samples of an ETW trace and their classes.
 
 use std::hash::{Hash, Hasher};
-use std::mem;
 
 use chronosym_types::hash::HashMap;
 
@@ -47,10 +46,12 @@ impl Owner {
     }
 }
 
-/// A sample whose class is to be looked up.
+/// A sample that is to be logged.
 #[derive(Debug)]
 struct Pending {
     key: ClassKey,
+    /// Looked up when it is logged.
+    class: ClassIndex,
     time_ns: u64,
     weight: Weight,
 }
@@ -85,6 +86,7 @@ impl Samples {
     pub fn push(&mut self, key: ClassKey, time_ns: u64, weight: Weight, session: &mut Session) {
         self.pending.push(Pending {
             key,
+            class: ClassIndex::MAX,
             time_ns,
             weight,
         });
@@ -95,17 +97,13 @@ impl Samples {
 
     /// Logs the samples that were added.
     pub fn log(&mut self, session: &mut Session) {
-        let mut classes = [0; PENDING];
-        let pending = mem::take(&mut self.pending);
         // The classes are looked up one after the other: while one waits for memory, so do the next.
-        for (class, sample) in classes.iter_mut().zip(&pending) {
-            *class = self.class(sample.key, session);
+        for at in 0..self.pending.len() {
+            self.pending[at].class = self.class(self.pending[at].key, session);
         }
-        for (class, sample) in classes.into_iter().zip(&pending) {
-            session.log_sample(class, sample.time_ns, sample.weight);
+        for sample in self.pending.drain(..) {
+            session.log_sample(sample.class, sample.time_ns, sample.weight);
         }
-        self.pending = pending;
-        self.pending.clear();
     }
 
     /// Returns the class with these properties.
