@@ -307,7 +307,7 @@ impl<S: ReadAt> Reader<S> {
 
     /// Like [`next_record`](Self::next_record), but skips unreadable parts, which are counted as
     /// gaps.
-    // Copies of records are large: they are made where the caller has them.
+    // Inlined: a record is large, and a call copies it once more.
     #[inline(always)]
     pub fn next_readable(&mut self) -> Option<Record<'_>> {
         let position = loop {

@@ -200,7 +200,6 @@ impl StackAssembler {
     }
 
     /// Adds an event whose stack may follow.
-    #[inline]
     pub fn wait(&mut self, event: Waiting) {
         self.now_ns = event.time_ns;
         let entry = Entry {
